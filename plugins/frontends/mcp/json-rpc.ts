@@ -61,13 +61,14 @@ export const isTooDeep = (text: string, max = MAX_DEPTH): boolean =>
   findExcess(text, { depth: max, values: Infinity }) === "depth";
 
 /**
- * Returns the first bound that JSON text exceeds. Reads each character once. The whole
+ * Returns the first bound that JSON text exceeds. Reads each character at most twice. The whole
  * text, each list, each object, and each comma count as 1 value.
  */
 function findExcess(
   text: string,
   max: { readonly depth: number; readonly values: number },
 ): "depth" | "values" | undefined {
+  if (text.length < max.values && !hasMoreBrackets(text, max.depth)) return undefined;
   let depth = 0;
   let values = 1;
   for (let at = 0; at < text.length; at++) {
@@ -82,6 +83,19 @@ function findExcess(
   }
   return undefined;
 }
+
+/**
+ * Whether text has more than a number of opening brackets, including those in strings. Most messages
+ * have few, so their depth needs no further check.
+ */
+function hasMoreBrackets(text: string, max: number): boolean {
+  let left = max;
+  for (const bracket of BRACKETS)
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1))
+      if (--left < 0) return true;
+  return false;
+}
+const BRACKETS = ["{", "["] as const;
 
 /** Returns the position of the closing quote. */
 function endOfString(text: string, start: number): number {

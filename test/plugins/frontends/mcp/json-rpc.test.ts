@@ -1,7 +1,9 @@
 // Bounds on the messages of MCP.
+import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import {
   checkServerMessage,
+  isTooDeep,
   parseClientMessage,
 } from "../../../../plugins/frontends/mcp/json-rpc.ts";
 
@@ -46,4 +48,38 @@ it("a message of a server has up to 1,000,000 values", () => {
     progress: "unknown",
     message: "The response of the server has more than 1000000 JSON values.",
   });
+});
+
+/** Depth of a value, and the values that the gateway counts in it besides the text itself. */
+function sizeOf(value: unknown): { depth: number; values: number } {
+  if (typeof value !== "object" || value === null) return { depth: 0, values: 0 };
+  const inner = Object.values(value).map(sizeOf);
+  const commas = Math.max(0, inner.length - 1);
+  return {
+    depth: 1 + Math.max(0, ...inner.map(({ depth }) => depth)),
+    values: inner.reduce((sum, { values }) => sum + values, 1 + commas),
+  };
+}
+
+it("bounds are exact for every message, whatever brackets its strings contain", () => {
+  const text = fc.string({ unit: fc.constantFrom("{", "[", "}", "]", ",", '"', "\\", "a") });
+  const value = fc.jsonValue({
+    maxDepth: 8,
+    stringUnit: fc.constantFrom("[", "{", "}", '"', "\\"),
+  });
+  fc.assert(
+    fc.property(
+      fc.dictionary(text, value),
+      fc.nat(12),
+      fc.nat(40),
+      (params, maxDepth, maxValues) => {
+        const sent = { jsonrpc: "2.0", method: "ping", params };
+        const body = JSON.stringify(sent);
+        const { depth, values } = sizeOf(sent);
+        expect(isTooDeep(body, maxDepth)).toBe(depth > maxDepth);
+        const rejected = problem(() => parseClientMessage(Buffer.from(body), maxValues));
+        expect(rejected !== undefined).toBe(1 + values > maxValues);
+      },
+    ),
+  );
 });
