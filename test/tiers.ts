@@ -292,7 +292,7 @@ export const PROGRAMS: readonly Program[] = [
   {
     name: "metrics",
     tier: "ci",
-    args: source("test/rig/main.ts", "metrics", "--requests", "150", "--names", "100"),
+    args: source("test/rig/main.ts", "metrics", "--requests", "60", "--names", "40"),
     needs: ["/usr/bin/promtool"],
   },
   {
@@ -500,7 +500,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/rig/fleet/sim/fleet-sim.test.ts",
   ],
   "test/e2e/ledger/scope-first-calls.test.ts": [
-    "test/rig/fleet/sim/first-calls.test.ts",
+    "test/rig/fleet/sim/fleet-sim.test.ts",
     "test/e2e/access/scopes.test.ts",
   ],
   "test/e2e/ledger/fleet-database-outage.test.ts": [
@@ -597,7 +597,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/rig/faults/faults.test.ts": ["test/pipeline/routing/provider-errors.test.ts"],
   "test/rig/fleet/fleet.test.ts": ["test/rig/fleet/sim/fleet-sim.test.ts"],
-  "test/rig/fleet/sim/first-calls-mutants.test.ts": ["test/rig/fleet/sim/first-calls.test.ts"],
+  "test/rig/fleet/sim/first-calls-mutants.test.ts": ["test/rig/fleet/sim/fleet-sim.test.ts"],
   "test/rig/fleet/sim/fleet-sim-mutants.test.ts": ["test/rig/fleet/sim/fleet-sim.test.ts"],
   "test/rig/fuzz/fuzz.test.ts": [
     "test/e2e/protocols/ambiguous-bodies.test.ts",

@@ -28,7 +28,7 @@ describe("the contract compiles for a third party", () => {
     ["with a bundler's resolution", { module: "esnext", moduleResolution: "bundler" }],
     ["with declarations", { declaration: true, exactOptionalPropertyTypes: true }],
   ];
-  it.each(everyNth(2, OPTIONS, 0))("%s", async (_name, options) =>
+  it.each(everyNth(3, OPTIONS, 0))("%s", async (_name, options) =>
     expect(await typeCheckPackage(folder, options)).toEqual([]),
   );
 

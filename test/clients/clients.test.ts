@@ -6,10 +6,10 @@ import { isInstalled } from "./install.ts";
 import { NIGHTLY } from "../kit/law-effort.ts";
 
 const { CI, CLIENTS: all } = process.env;
-// A turn with two files contains a text turn.
+// A turn with two files contains a text turn. What only Codex does is played in its own protocol.
 const SHORT = NIGHTLY
   ? /a text turn \(model\)|two files at once|apply_patch|WebSocket/
-  : /two files at once|apply_patch|WebSocket/;
+  : /two files at once|on responses: (an apply_patch|speaks over a WebSocket)/;
 
 for (const client of CLIENTS) {
   const played = all !== undefined || CI !== undefined || isInstalled(client.package);

@@ -37,6 +37,7 @@ import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
 import { officially } from "../clouds/aws-fake.ts";
 import { foreign, importsOf } from "../layers.ts";
 import { startDaemon, type Daemon } from "../kit/process/daemon.ts";
+import { NIGHTLY } from "../kit/law-effort.ts";
 import { ownCpuMs } from "../kit/process/cpu-time.ts";
 
 const FOLDER = join(import.meta.dirname, "../../examples");
@@ -627,27 +628,30 @@ describe("the store", () => {
     }
   });
 
-  it("keeps the ledger of a killed gateway, and recovers its open calls", async () => {
-    const source = readFileSync(join(FOLDER, "file-store.ts"), "utf8");
-    const yaml = `frontends: [chat-completions]
+  it.runIf(NIGHTLY)(
+    "keeps the ledger of a killed gateway, and recovers its open calls",
+    async () => {
+      const source = readFileSync(join(FOLDER, "file-store.ts"), "utf8");
+      const yaml = `frontends: [chat-completions]
 middleware: [auth]
 store: { use: ./file-store.ts }
 providers: { demo: { use: demo } }`;
-    const ask = (at: Daemon, key: string) =>
-      fetch(`${at.url}${CHAT}`, {
-        method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
-        body: JSON.stringify({ model: "demo/echo", ...user("Hi") }),
-      }).then((answer) => answer.status);
-    const files = { "file-store.ts": source };
-    const first = await startDaemon({ yaml, files });
-    onTestFinished(() => rmSync(first.dir, { recursive: true, force: true }));
-    expect(await ask(first, first.key)).toBe(200);
-    first.kill("SIGKILL");
-    await first.exit;
-    await using next = await startDaemon({ yaml, files, dir: first.dir });
-    expect(await ask(next, first.key)).toBe(200);
-    const { items } = (await next.ask("ledger.entries", {})) as { items: { kind: string }[] };
-    expect(items.map(({ kind }) => kind)).toEqual(["reserve", "settle", "reserve", "settle"]);
-  });
+      const ask = (at: Daemon, key: string) =>
+        fetch(`${at.url}${CHAT}`, {
+          method: "POST",
+          headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+          body: JSON.stringify({ model: "demo/echo", ...user("Hi") }),
+        }).then((answer) => answer.status);
+      const files = { "file-store.ts": source };
+      const first = await startDaemon({ yaml, files });
+      onTestFinished(() => rmSync(first.dir, { recursive: true, force: true }));
+      expect(await ask(first, first.key)).toBe(200);
+      first.kill("SIGKILL");
+      await first.exit;
+      await using next = await startDaemon({ yaml, files, dir: first.dir });
+      expect(await ask(next, first.key)).toBe(200);
+      const { items } = (await next.ask("ledger.entries", {})) as { items: { kind: string }[] };
+      expect(items.map(({ kind }) => kind)).toEqual(["reserve", "settle", "reserve", "settle"]);
+    },
+  );
 });

@@ -178,7 +178,7 @@ async function once<T>(look: () => Promise<T>, so: (seen: T) => boolean): Promis
 const LAST = NIGHTLY ? 6 : 4;
 
 describe("workers: 2", () => {
-  it("limits, budgets, and the ledger are exact across both", async () => {
+  it("limits, budgets, and the ledger are exact across both, which finish their streams on SIGTERM", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     expect(gateway.log.filter(({ msg }) => msg === "listening")).toHaveLength(1);
@@ -207,9 +207,22 @@ describe("workers: 2", () => {
     expect(settles.every(({ state }) => state === "exact")).toBe(true);
     const { code, out } = await runTollgate(gateway, ["ledger", "verify"]);
     expect([code, out]).toEqual([0, expect.any(String)]);
+
+    // On SIGTERM, streams finish, then all processes exit.
+    up.hold();
+    const last = await many(30, gateway, { stream: true });
+    const pids = await pidsOf(gateway);
+    // Like a terminal or an init system: every process receives the signal.
+    for (const pid of [gateway.pid, ...pids]) process.kill(pid, "SIGTERM");
+    await gateway.line(/^shutting down after/);
+    expect(isAlive(pids[0]!) && isAlive(pids[1]!)).toBe(true);
+    up.letGo();
+    for (const { text } of last) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
+    expect((await gateway.exit).code).toBe(0);
+    expect(pids.filter(isAlive)).toEqual([]);
   });
 
-  it("a worker dies in mid-stream: its calls are settled, and the others continue", async () => {
+  it("a worker dies in mid-stream, then the primary: their calls are settled, and the others continue", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const key = await keyWith(gateway, ["concurrent=8"]);
@@ -250,6 +263,19 @@ describe("workers: 2", () => {
     const left = rows.filter(({ kind }) => kind === "reserve").length;
     expect(rows.filter(({ kind }) => kind === "settle")).toHaveLength(left);
     expect((await runTollgate(gateway, ["ledger", "verify"])).code).toBe(0);
+
+    // The primary dies: the workers end, and the next start settles all calls.
+    up.hold();
+    expect(served(await many(6, gateway, { stream: true }))).toBe(6);
+    const pids = await pidsOf(gateway);
+    gateway.kill("SIGKILL");
+    await gateway.exit;
+    const gone = async () => pids.filter(isAlive).length;
+    await once(gone, (n) => n === 0);
+    await using next = await start(up.base, { dir: gateway.dir });
+    const line = await next.line((l) => l.msg.startsWith("calls left open by crash"));
+    expect(line["recovered"]).toBe(6);
+    expect(served(await many(4, next, { key: gateway.key }))).toBe(4);
   });
 
   it.runIf(NIGHTLY)(
@@ -389,21 +415,6 @@ describe("workers: 2", () => {
     },
   );
 
-  it("SIGTERM: streams finish, then all processes exit", async () => {
-    await using up = await upstream();
-    await using gateway = await start(up.base);
-    const streams = await many(30, gateway, { stream: true });
-    const pids = await pidsOf(gateway);
-    // Like a terminal or an init system: every process receives the signal.
-    for (const pid of [gateway.pid, ...pids]) process.kill(pid, "SIGTERM");
-    await gateway.line(/^shutting down after/);
-    expect(isAlive(pids[0]!) && isAlive(pids[1]!)).toBe(true);
-    up.letGo();
-    for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
-    expect((await gateway.exit).code).toBe(0);
-    expect(pids.filter(isAlive)).toEqual([]);
-  });
-
   it.runIf(NIGHTLY)(
     "SIGTERM: a client whose connection no worker has accepted is served",
     async () => {
@@ -440,22 +451,6 @@ describe("workers: 2", () => {
     const rows = (await entries(next)).filter(({ kind }) => kind === "settle");
     expect(rows.map(({ state }) => state)).toEqual(Array(6).fill("estimated"));
     expect(next.log.filter((l) => l.msg.startsWith("calls left open by crash"))).toEqual([]);
-  });
-
-  it("the primary dies: the workers end, and the next start settles all calls", async () => {
-    await using up = await upstream();
-    await using gateway = await start(up.base);
-    const streams = await many(6, gateway, { stream: true });
-    expect(served(streams)).toBe(6);
-    const pids = await pidsOf(gateway);
-    gateway.kill("SIGKILL");
-    await gateway.exit;
-    const gone = async () => pids.filter(isAlive).length;
-    await once(gone, (n) => n === 0);
-    await using next = await start(up.base, { dir: gateway.dir });
-    const line = await next.line((l) => l.msg.startsWith("calls left open by crash"));
-    expect(line["recovered"]).toBe(6);
-    expect(served(await many(4, next, { key: gateway.key }))).toBe(4);
   });
 
   it.runIf(NIGHTLY)("a gateway whose control socket responds has its port open", async () => {

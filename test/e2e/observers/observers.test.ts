@@ -65,9 +65,9 @@ async function settled(gateway: Daemon, told: number): Promise<Counts> {
   return now;
 }
 
-const yaml = (workers: number, note = "", broken = true) => `workers: ${workers}
+const yaml = (workers: number, note = "") => `workers: ${workers}
 frontends: [chat-completions]
-observers: [{ use: ./counter.ts, with: { note: "${note}" } }${broken ? ", ./broken.mjs" : ""}]
+observers: [{ use: ./counter.ts, with: { note: "${note}" } }, ./broken.mjs]
 providers: { demo: { use: demo } }
 `;
 
@@ -126,29 +126,22 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes, an observer", (workers
       ({ msg, plugin }) => msg === "observer failed" && plugin === "observers.broken",
     );
 
+    let told = 80;
+    const notices = ["key", "reloaded true"];
+    if (workers > 1) {
+      // It is notified of an exited worker, and continues to count for its successor.
+      const status = (await gateway.ask("status")) as unknown as { workers: { pid: number }[] };
+      process.kill(status.workers[0]!.pid, "SIGKILL");
+      await gateway.line(({ msg }) => msg === "worker replaced");
+      await round();
+      told += 40;
+      notices.push("worker_exited");
+      expect(await settled(gateway, told)).toMatchObject({ told, notices });
+    }
+
     await gateway.write("providers: {");
     await gateway.line(({ msg }) => msg.startsWith("reload rejected"));
-    expect((await settled(gateway, 80)).notices).toEqual([
-      "key",
-      "reloaded true",
-      "reloaded false",
-    ]);
+    expect((await settled(gateway, told)).notices).toEqual([...notices, "reloaded false"]);
     expect(await gateway.stop()).toBe(0);
   });
-});
-
-it("is notified of an exited worker, and continues to count for its successor", async () => {
-  await using gateway = await startDaemon({
-    yaml: yaml(2, "", false),
-    files: { "counter.ts": COUNTER },
-  });
-  const { workers } = (await gateway.ask("status")) as unknown as { workers: { pid: number }[] };
-  process.kill(workers[0]!.pid, "SIGKILL");
-  await gateway.line(({ msg }) => msg === "worker replaced");
-  const statuses = await Promise.all(
-    Array.from({ length: 20 }, () => askOnNewConnection(gateway, "demo/echo")),
-  );
-  expect(statuses).toEqual(Array.from({ length: 20 }, () => 200));
-  const now = await settled(gateway, 20);
-  expect(now).toMatchObject({ told: 20, notices: ["key", "worker_exited"] });
 });

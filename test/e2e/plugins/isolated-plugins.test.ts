@@ -175,7 +175,7 @@ describe("an isolated plugin", () => {
   });
 
   const BREAKING = ["loop", "leak", "leak-bytes", "exit", "abort", "throw", "unhandled"];
-  it.each(everyNth(2, BREAKING, 0))(
+  it.each(everyNth(3, BREAKING, 0))(
     "%s fails only its own request, and the plugin is restarted",
     async (way) => {
       await beside(at, () => ask(at, `do:${way};`));

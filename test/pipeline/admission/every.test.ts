@@ -25,7 +25,7 @@ const DRIVERS: Record<BoundName, Driver> = {
 
 describe.each(Object.entries(DRIVERS) as [BoundName, Driver][])("%s", (name, driver) => {
   const ways = Object.entries(driver);
-  it.each(ways.length > 2 ? everyNth(2, ways, name.length) : ways)("%s", (_, way) =>
+  it.each(ways.length > 2 ? everyNth(3, ways, name.length) : ways)("%s", (_, way) =>
     judge(name, way),
   );
 });

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import type { Price, Reserve } from "tollgate/plugin";
 import { chats, LEAST, upstreams } from "../../protocols/generators/codecs.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
-import { trialCount } from "../../kit/law-effort.ts";
+import { everyNth, trialCount } from "../../kit/law-effort.ts";
 
 const price: Price = {
   lines: [
@@ -99,8 +99,8 @@ const VALUES = ["-1", "null", '"then"', '{"n":128}', "[[]]"];
 it.each(Object.keys(chats).flatMap((from) => Object.keys(upstreams).map((into) => [from, into])))(
   "with an unusual name is like any other, from %s into %s",
   async (from, into) => {
-    for (const name of ODD)
-      for (const value of VALUES) {
+    for (const [column, name] of ODD.entries())
+      for (const value of everyNth(3, VALUES, column + Object.keys(chats).indexOf(from!))) {
         const { body } = await left(from!, into!, JSON.parse(`{"${name}":${value}}`));
         const said = `${name}: ${value}`;
         // One API rejects unknown names, so only its own clients may send them.

@@ -4,6 +4,7 @@ import { beforeAll, expect, it } from "vitest";
 import { NIGHTLY } from "../../../kit/law-effort.ts";
 import { simulated } from "./fleet-sim.ts";
 import { SimulatedDatabase } from "./database.ts";
+import { firstCalls } from "./first-calls.ts";
 import { slowestKeyChange } from "./key-changes.ts";
 import { world } from "./world.ts";
 
@@ -36,10 +37,25 @@ it(
   "a revoked key is reported to every other gateway within 1.5 s",
   { timeout: 300_000 },
   async () => {
-    const changes = NIGHTLY ? 1_000 : 40;
+    const changes = NIGHTLY ? 1_000 : 20;
     const slowest = await slowestKeyChange(database, { seed: 1, changes });
     expect(slowest).toBeLessThanOrEqual(1_500);
     // A report that comes at once would prove nothing.
     expect(slowest).toBeGreaterThan(500);
+  },
+);
+
+const FIRST_CALLS = NIGHTLY ? 10_000 : 6;
+
+it(
+  `parallel first calls overrun no limit and no group, in ${FIRST_CALLS} worlds`,
+  { timeout: 3_600_000 },
+  async () => {
+    const { wrong, counts } = await firstCalls(database, { seed: 1, worlds: FIRST_CALLS });
+    expect(wrong).toEqual([]);
+    // Worlds without denials and restarts would pass too.
+    for (const name of ["denied", "full", "restarts", "joined"])
+      expect(counts[name], name).toBeGreaterThan(FIRST_CALLS / 20);
+    if (NIGHTLY) console.log(`${FIRST_CALLS} worlds: ${JSON.stringify(counts)}`);
   },
 );
