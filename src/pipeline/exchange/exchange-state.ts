@@ -16,6 +16,7 @@ import type { ResolvedAccount } from "../accounts/accounts.ts";
 import { RequestPermit } from "../admission/request-permit.ts";
 import type { Generation, IdempotencyClaim } from "../generation.ts";
 import type { RoutingState } from "../routing/resolution.ts";
+import type { ScopeHeaders } from "../scopes/scope-headers.ts";
 import type { ClientCredential } from "./client-credential.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
 import type { SocketLane } from "./socket-lane.ts";
@@ -109,8 +110,8 @@ export interface BillingState {
   denyingLimits: readonly LimitState[];
   /** The error of the last call that a limit denied. Denials of hedges are left out. */
   denial: unknown;
-  /** Values of the headers that scopes read, in the order of the config. */
-  scopeHeaders: readonly (string | undefined)[] | undefined;
+  /** Values of the headers that scopes read. */
+  scopeHeaders: ScopeHeaders | undefined;
   /** Values that name members of scopes. Undefined until they are read. */
   scopeValues: ReadonlyMap<string, string> | undefined;
   /** The model that may serve the request instead, and the scope whose limit is used up. */

@@ -21,7 +21,7 @@ export function chargeScopes(call: HostCall, limits: Limit[], labels: Labels): r
   const { downgrade } = billing;
   // No scope reads the labels that other scopes add.
   const known: Readonly<Labels> = scopes.readsLabels ? { ...labels } : labels;
-  const key = `key:${x.identity!.id}`;
+  const key = scopes.keyOwner(x.identity!.id);
   const owners = {
     key,
     account: admission.account === undefined ? key : `account:${admission.account.path}`,

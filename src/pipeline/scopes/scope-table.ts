@@ -9,6 +9,7 @@ import {
   isReservedScope,
   parseMemberScope,
 } from "../../plugin/store/member-scope.ts";
+import { ScopeHeaderReader } from "./scope-headers.ts";
 
 /** Maximum number of cached members, which need not be hashed again. */
 const MAX_CACHED_MEMBERS = 10_000;
@@ -22,10 +23,14 @@ export class Scopes {
   readonly hasDowngrades: boolean;
   /** Whether a scope depends on the labels of a call. */
   readonly readsLabels: boolean;
+  /** Reads the headers of requests. */
+  readonly headers: ScopeHeaderReader;
   readonly #secret: Uint8Array;
   /** Members by config, owner, and value. */
   readonly #members = new Map<ScopeConfig, Map<string, Map<string | undefined, ScopeMember>>>();
   #memberCount = 0;
+  /** Owners that are keys, by the ID of the key. */
+  readonly #keyOwners = new BoundedMap<string, string>(MAX_CACHED_MEMBERS);
 
   /**
    * @param secret Secret that all gateways of a store share. The hashes of values depend on it.
@@ -37,6 +42,7 @@ export class Scopes {
       ({ from, labels }) =>
         Object.keys(labels).length > 0 || from.some(({ kind }) => kind === "label"),
     );
+    this.headers = new ScopeHeaderReader(this.configs);
     this.#secret = secret;
   }
 
@@ -62,6 +68,13 @@ export class Scopes {
   /** Returns the scope of a member's limits. */
   scopeOf(config: ScopeConfig, owner: string, value: string | undefined): string {
     return this.memberOf(config, owner, value).scope;
+  }
+
+  /** Returns the owner that is a key. Calls of the same key share the text. */
+  keyOwner(id: string): string {
+    let owner = this.#keyOwners.get(id);
+    if (owner === undefined) this.#keyOwners.set(id, (owner = `key:${id}`));
+    return owner;
   }
 
   #addMember(config: ScopeConfig, owner: string, value: string | undefined): ScopeMember {

@@ -1,18 +1,13 @@
 // Reads the values that name the members of scopes. Clients choose these values, so they are
 // bounded and checked before a call is reserved.
-import { BOUNDS } from "../../lib/bounds.ts";
 import type { ScopeConfig, ScopeSource } from "../../config/gateway-config.ts";
-import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 import { fail } from "../../model/error.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
+import { checkLength, rejectValue, ScopeHeaderReader, type ScopeHeaders } from "./scope-headers.ts";
 
 /** Values by scope name. Values of labels are read with each call, because hooks add labels. */
 type ScopeValues = ReadonlyMap<string, string>;
-/** Values of all sources that are headers, in the order of the config. */
-type HeaderValues = readonly (string | undefined)[];
-type HeaderSource = Extract<ScopeSource, { readonly kind: "header" }>;
 
-const HEADER_TEXT = /^[\x20-\x7e]+$/;
 const CONTROL_CHARACTER = /\p{Cc}|\p{Zl}|\p{Zp}/u;
 
 /**
@@ -21,7 +16,7 @@ const CONTROL_CHARACTER = /\p{Cc}|\p{Zl}|\p{Zp}/u;
  */
 export function readScopeHeaders(x: HostExchange): void {
   const { billing, gen } = x.state;
-  billing.scopeHeaders = readHeaders(x, gen.scopes.configs);
+  billing.scopeHeaders = gen.scopes.headers.read(x);
 }
 
 /** Returns the values of a request, or of the request that a subrequest is made for. */
@@ -29,7 +24,12 @@ export function scopeValuesOf(x: HostExchange): ScopeValues {
   const parent = x.subrequestOrigin?.parentRequest;
   if (parent) return scopeValuesOf(parent);
   const { billing, gen } = x.state;
-  return (billing.scopeValues ??= readScopeValues(x, gen.scopes.configs, billing.scopeHeaders));
+  const { scopes } = gen;
+  return (billing.scopeValues ??= readScopeValues(
+    x,
+    scopes.configs,
+    billing.scopeHeaders ?? scopes.headers.read(x),
+  ));
 }
 
 /**
@@ -40,25 +40,27 @@ export function scopeValuesOf(x: HostExchange): ScopeValues {
 export function readScopeValues(
   x: HostExchange,
   scopes: readonly ScopeConfig[],
-  headers: HeaderValues = readHeaders(x, scopes),
+  headers: ScopeHeaders = new ScopeHeaderReader(scopes).read(x),
 ): ScopeValues {
-  const values = new Map<string, string>();
+  let values: Map<string, string> | undefined;
   let nextHeader = 0;
   for (const { name, from } of scopes) {
     let found: string | undefined;
     for (const source of from) {
-      const value = source.kind === "header" ? headers[nextHeader++] : readSource(x, name, source);
+      const value =
+        source.kind === "header" ? headers.texts[nextHeader++] : readSource(x, name, source);
       found ??= value;
     }
-    if (found !== undefined) values.set(name, found);
+    if (found !== undefined && found !== headers.values.get(name))
+      (values ??= new Map(headers.values)).set(name, found);
   }
-  return values;
+  return values ?? headers.values;
 }
 
 function readSource(
   x: HostExchange,
   scope: string,
-  source: Exclude<ScopeSource, HeaderSource>,
+  source: Exclude<ScopeSource, { readonly kind: "header" }>,
 ): string | undefined {
   switch (source.kind) {
     case "body":
@@ -70,31 +72,6 @@ function readSource(
     case "label":
       return undefined;
   }
-}
-
-function readHeaders(x: HostExchange, scopes: readonly ScopeConfig[]): HeaderValues {
-  const values: (string | undefined)[] = [];
-  for (const { name, from } of scopes)
-    for (const source of from)
-      if (source.kind === "header") values.push(readHeader(x, name, source));
-  return values;
-}
-
-function readHeader(
-  x: HostExchange,
-  scope: string,
-  { name, text }: HeaderSource,
-): string | undefined {
-  const value = x.headers[name];
-  if (value === undefined || value === "") return undefined;
-  // Node joins the values of a repeated header with commas.
-  const isRepeated =
-    value.includes(",") && (x.state.connection.req.headersDistinct?.[name]?.length ?? 1) > 1;
-  if (typeof value !== "string" || isRepeated)
-    return rejectValue(scope, text, name, "it must be sent once");
-  if (!HEADER_TEXT.test(value))
-    return rejectValue(scope, text, name, "it must consist of printable ASCII characters");
-  return checkLength(value, name);
 }
 
 function readBody(
@@ -114,17 +91,6 @@ function readBody(
     return rejectValue(scope, text, param, "it must not contain control characters");
   return checkLength(value, param);
 }
-
-const checkLength = (value: string, param: string): string =>
-  value.length <= BOUNDS.scopeValue.max
-    ? value
-    : failBoundExceeded("scopeValue", undefined, { param });
-
-const rejectValue = (scope: string, text: string, param: string, why: string): never =>
-  fail("invalid", `Invalid value of ${text} for the scope "${scope}": ${why}.`, {
-    param,
-    code: "invalid_scope_value",
-  });
 
 /** Throws if a scope requires a value. */
 export const rejectMissingValue = ({ name, from }: ScopeConfig): never =>
