@@ -24,7 +24,9 @@ import { ERASED, hashSalted } from "./salted-text.ts";
 
 /** Format name in the first line. */
 const ARCHIVE_FORMAT = "tollgate ledger archive";
-const ARCHIVE_VERSION = 1;
+const ARCHIVE_VERSION = 2;
+/** Archives of version 1 contain the ID of a meter with each amount. */
+const OLDEST_ARCHIVE_VERSION = 1;
 /** Maximum number of written texts that are kept in memory. Writing a text twice is harmless. */
 const MAX_REMEMBERED_TEXTS = 100_000;
 const MAX_PROBLEMS = 100;
@@ -273,8 +275,11 @@ class ArchiveReader {
 
   #readHeader(header: HeaderLine): void {
     const { kind, version, after, nodes } = header;
-    if (this.#lineNumber !== 1 || kind !== ARCHIVE_FORMAT || version !== ARCHIVE_VERSION)
-      return this.addProblem(`The archive is not of this version (${ARCHIVE_VERSION}).`);
+    const isReadable = version >= OLDEST_ARCHIVE_VERSION && version <= ARCHIVE_VERSION;
+    if (this.#lineNumber !== 1 || kind !== ARCHIVE_FORMAT || !isReadable)
+      return this.addProblem(
+        `The archive is not of a version that can be read (${OLDEST_ARCHIVE_VERSION} to ${ARCHIVE_VERSION}).`,
+      );
     this.#position = { seq: after.seq, hash: after.hash };
     for (const [node, n, head] of nodes)
       this.#nodes.set(node, { n, head: Buffer.from(head, "hex") });

@@ -26,8 +26,10 @@ type ReserveTuple = [
   at: number,
   ...CallFields,
   hold: AmountText,
-  taken: readonly [string, string][] | null,
+  taken: readonly [meter: MeterText, take: string][] | null,
 ];
+/** The ID of a meter, or the place of an amount of the same meter in the same commit. */
+type MeterText = string | number;
 type PartTuple = Omit<BillPart, "costNano"> & { costNano: AmountText };
 type SettleFields = [
   state: Settle["state"],
@@ -88,20 +90,53 @@ export const encodeIdentity = ({
 }: Pick<LedgerRow, "attempt" | "request" | "n">): string =>
   `${JSON.stringify(attempt)},${JSON.stringify(request)},${n}`;
 
-/** Encodes the amounts that a reserve took from meters. */
-export function encodeMeterAmounts(taken: readonly MeterAmount[]): string {
-  if (taken.length === 0) return "null";
-  let text = "[";
-  for (const amount of taken) {
-    if (text !== "[") text += ",";
-    text += `${meterPrefix(amount[0])}${amount[1]}"]`;
-  }
-  return `${text}]`;
-}
-
 /** The encoded beginning of an amount, by the ID of its meter. Calls of a meter follow each other. */
 const METER_PREFIXES = new Map<string, string>();
 const MAX_METER_PREFIXES = 10_000;
+
+/** Number of amounts of a row that have a place. More amounts have no place, and contain their IDs. */
+export const PLACES_PER_ROW = 64;
+
+/**
+ * Encodes the meter amounts of one commit. The ID of a meter is written once. Later amounts of the
+ * same meter contain the place of the first one: the index of its row times `PLACES_PER_ROW`, plus
+ * its index in that row.
+ */
+export class MeterAmountEncoder {
+  /** The encoded beginning of later amounts, by the ID of the meter. */
+  readonly #places = new Map<string, string>();
+
+  /**
+   * Encodes the amounts of a reserve.
+   * @param row Index of the row in the commit.
+   */
+  encode(taken: readonly MeterAmount[], row: number): string {
+    if (taken.length === 0) return "null";
+    let text = "[";
+    for (let i = 0; i < taken.length; i++) {
+      const [id, amount] = taken[i]!;
+      let prefix = this.#places.get(id);
+      if (prefix === undefined) {
+        prefix = meterPrefix(id);
+        if (i < PLACES_PER_ROW) this.#places.set(id, `[${row * PLACES_PER_ROW + i},"`);
+      }
+      text += i === 0 ? `${prefix}${amount}"]` : `,${prefix}${amount}"]`;
+    }
+    return `${text}]`;
+  }
+
+  /** Begins the next commit. */
+  clear(): void {
+    if (this.#places.size > 0) this.#places.clear();
+  }
+}
+
+/** Returns the ID of a meter in the amounts of a commit. */
+function resolveMeter(of: MeterText, rows: readonly (readonly unknown[])[]): string {
+  if (typeof of === "string") return of;
+  const row = rows[Math.floor(of / PLACES_PER_ROW)] as ReserveTuple;
+  return row[TAKEN_INDEX]![of % PLACES_PER_ROW]![0] as string;
+}
 
 function meterPrefix(id: string): string {
   let prefix = METER_PREFIXES.get(id);
@@ -128,23 +163,24 @@ export const encodeAdjust = (row: LedgerRow, terms: number): string =>
     row.actor,
   ]);
 
-function encodeRow(row: LedgerRow, terms: number): string {
+function encodeRow(row: LedgerRow, terms: number, i: number, amounts: MeterAmountEncoder): string {
   if (row.kind === "adjust") return encodeAdjust(row, terms);
   const hold = row.holdNano === null ? "null" : `"${row.holdNano}"`;
   const begin = `${Math.floor(row.at)},${encodeIdentity(row)},${terms},${hold}`;
   return row.kind === "reserve"
-    ? `["r",${begin},${encodeMeterAmounts(row.meterAmounts)}]`
+    ? `["r",${begin},${amounts.encode(row.meterAmounts, i)}]`
     : `["s",${begin},${encodeSettleFields(row)}]`;
 }
 
 /** Encodes the rows of a commit. Labels must be hashes. */
 export function encodeCommit(instance: string, rows: readonly LedgerRow[]): CommitText {
   const terms = new Map<string, number>();
-  const texts = rows.map((row) => {
+  const amounts = new MeterAmountEncoder();
+  const texts = rows.map((row, i) => {
     const own = serializeTerms(row);
     let index = terms.get(own);
     if (index === undefined) terms.set(own, (index = terms.size));
-    return encodeRow(row, index);
+    return encodeRow(row, index, i, amounts);
   });
   return { instance, terms: `[${[...terms.keys()].join()}]`, rows: `[${texts.join()}]` };
 }
@@ -164,10 +200,15 @@ export function decodeCommit({ instance, terms, rows }: CommitText): LedgerRow[]
   if (isNote(rows)) return [];
   const values = JSON.parse(rows) as RowTuple[];
   const list = (JSON.parse(terms) as TermsTuple[]).map(termsFromTuple);
-  return values.map((one) => decodeRow(one, instance, list));
+  return values.map((one) => decodeRow(one, instance, list, values));
 }
 
-function decodeRow(v: RowTuple, instance: string, list: readonly CallTerms[]): LedgerRow {
+function decodeRow(
+  v: RowTuple,
+  instance: string,
+  list: readonly CallTerms[],
+  all: readonly RowTuple[],
+): LedgerRow {
   const [, at, attempt, request, n, number] = v;
   const { key, target, privacy, labels, account, price, clientRequest, job } = list[number]!;
   const row: LedgerRow = {
@@ -194,7 +235,10 @@ function decodeRow(v: RowTuple, instance: string, list: readonly CallTerms[]): L
   switch (v[0]) {
     case "r":
       row.holdNano = decodeAmount(v[6]);
-      row.meterAmounts = (v[7] ?? []).map(([id, take]): MeterAmount => [id, BigInt(take)]);
+      row.meterAmounts = (v[TAKEN_INDEX] ?? []).map(([meter, take]): MeterAmount => [
+        resolveMeter(meter, all),
+        BigInt(take),
+      ]);
       return row;
     case "s":
       row.kind = "settle";
@@ -267,15 +311,22 @@ export function forEachSettledRow(
 }
 
 const TERMS_INDEX = 5;
+/** Index of the meter amounts in a reserve. */
+const TAKEN_INDEX = 7;
+
 /** Extracts one row of a commit as a commit with one row. */
 export function extractRow({ instance, terms, rows }: CommitText, i: number): CommitText {
-  const row = (JSON.parse(rows) as unknown[][])[i]!;
-  const own = (JSON.parse(terms) as unknown[])[row[TERMS_INDEX] as number];
-  return {
-    instance,
-    terms: JSON.stringify([own]),
-    rows: JSON.stringify([row.with(TERMS_INDEX, 0)]),
-  };
+  const all = JSON.parse(rows) as RowTuple[];
+  const row = all[i]!;
+  const own = (JSON.parse(terms) as unknown[])[row[TERMS_INDEX]];
+  const extracted: unknown[] = [...row];
+  extracted[TERMS_INDEX] = 0;
+  if (row[0] === "r" && row[TAKEN_INDEX])
+    extracted[TAKEN_INDEX] = row[TAKEN_INDEX].map(([meter, take]) => [
+      resolveMeter(meter, all),
+      take,
+    ]);
+  return { instance, terms: JSON.stringify([own]), rows: JSON.stringify([extracted]) };
 }
 
 // Call terms are facts that calls share: the key, the target, and the price. A commit stores equal

@@ -2,6 +2,7 @@
 // migration instead.
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
+import { PLACES_PER_ROW } from "tollgate/store";
 
 // Defines the SQL view `entry`, one row per entry, for operators who read the file with other
 // tools.
@@ -18,6 +19,13 @@ const byRowKind = (kinds: { [kind: string]: string }, otherwise: string): string
 const textColumn = (i: number): string => `r.value ->> ${i}`;
 const integerColumn = (i: number): string => `CAST(r.value ->> ${i} AS INTEGER)`;
 const jsonColumn = (i: number): string => `nullif(r.value -> ${i}, 'null')`;
+
+/** The ID of a meter in an amount `m`, which may contain the place of an earlier amount instead. */
+const METER_SQL =
+  "CASE json_type(m.value, '$[0]') WHEN 'integer' THEN " +
+  `b.rows -> ((m.value ->> 0) / ${PLACES_PER_ROW}) -> 7 -> ((m.value ->> 0) % ${PLACES_PER_ROW}) ->> 0 ` +
+  "ELSE m.value ->> 0 END";
+const METER_AMOUNTS_SQL = `(SELECT json_group_array(json_array(${METER_SQL}, m.value ->> 1)) FROM json_each(coalesce(${jsonColumn(7)}, '[]')) m)`;
 
 const COLUMNS = {
   seq: "b.first + r.key",
@@ -38,7 +46,7 @@ const COLUMNS = {
   job: termsColumn(10),
   price: termsColumn(7),
   client_request: byRowKind({ r: `nullif(${termsColumn(8, "->")}, 'null')` }, "NULL"),
-  meter_amounts: byRowKind({ r: `coalesce(${jsonColumn(7)}, '[]')` }, "'[]'"),
+  meter_amounts: byRowKind({ r: METER_AMOUNTS_SQL }, "'[]'"),
   hold: byRowKind({ a: "NULL" }, integerColumn(6)),
   usage: byRowKind({ r: "'{}'", a: jsonColumn(6) }, jsonColumn(10)),
   cost: byRowKind({ r: "NULL", a: integerColumn(7) }, integerColumn(8)),
@@ -176,6 +184,11 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX job_by_account ON job (account, cursor);
   CREATE INDEX job_by_key ON job (key, cursor);
   ALTER TABLE open_call ADD COLUMN line_amounts TEXT;
+  DROP VIEW entry;
+  ${ENTRY_VIEW_SQL}
+  `,
+  // A commit contains the ID of each meter once. The view returns it with each amount.
+  `
   DROP VIEW entry;
   ${ENTRY_VIEW_SQL}
   `,

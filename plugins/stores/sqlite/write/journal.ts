@@ -19,7 +19,7 @@ import {
   decodeCommit,
   serializeTerms,
   encodeLineAmounts,
-  encodeMeterAmounts,
+  MeterAmountEncoder,
   encodeAdjust,
   encodeIdentity,
 } from "tollgate/store";
@@ -88,6 +88,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
   #rows: string[] = [];
   #terms: HashedTerms[] = [];
   #batchToken = {};
+  readonly #meterAmounts = new MeterAmountEncoder();
   #minTime = Infinity;
   #maxTime = -Infinity;
   #openedInBatch: StoredCall[] = [];
@@ -125,7 +126,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
       isListed: false,
       ...(c.job && { job: c.job.attempt }),
     };
-    const takes = encodeMeterAmounts(taken);
+    const takes = this.#meterAmounts.encode(taken, this.#rows.length);
     this.#addRow(c.at, `["r",${c.at},${identity},${this.#termsIndex(terms)},${hold},${takes}]`);
     this.#openedInBatch.push(call);
     this.#lowWaterMark.beginCommit(first);
@@ -364,6 +365,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     this.#rows = [];
     this.#terms = [];
     this.#batchToken = {};
+    this.#meterAmounts.clear();
     this.#minTime = Infinity;
     this.#maxTime = -Infinity;
     this.#openedInBatch = [];
