@@ -5,6 +5,7 @@
 import { lookup as resolve, type LookupAddress, type LookupOptions } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import { buildConnector } from "undici";
+import { BoundedMap } from "../bounded-map.ts";
 
 /** IPv4 networks that are private or unassigned (IANA special-purpose registries). */
 const CLOSED_4 = [
@@ -224,8 +225,17 @@ export function isMetadataAddress(address: string): boolean {
   return family !== 0 && list.check(address, family === 4 ? "ipv4" : "ipv6");
 }
 
+/** Hosts that were checked before. Most requests are sent to few hosts. */
+const checkedHosts = new BoundedMap<string, boolean>(256);
+
 /** Whether the host of a URL is a metadata service, by name or numeric address. */
 export function isMetadataUrl({ hostname }: URL): boolean {
+  let isMetadata = checkedHosts.get(hostname);
+  if (isMetadata === undefined) checkedHosts.set(hostname, (isMetadata = isMetadataHost(hostname)));
+  return isMetadata;
+}
+
+function isMetadataHost(hostname: string): boolean {
   const host = hostname
     .replace(/^\[|\]$/g, "")
     .replace(/\.$/, "")
