@@ -76,6 +76,7 @@ export function isKeyChange(record: KeyRecord, before: KeyRecord): boolean {
 
 /** Amounts are signed 64-bit integers in nano-dollars: up to 9 billion US dollars. */
 const MAX_NANO = 2n ** 63n - 1n;
+const MIN_NANO = -MAX_NANO;
 
 /**
  * Checks a command. It is called for each command of a batch before the first command is applied.
@@ -179,7 +180,7 @@ function checkAttemptId(attempt: string): void {
 }
 
 function checkAmount(field: string, amount: bigint | null | undefined): void {
-  if (typeof amount === "bigint" && (amount > MAX_NANO || amount < -MAX_NANO))
+  if (typeof amount === "bigint" && (amount > MAX_NANO || amount < MIN_NANO))
     rejectField(field, `is ${amount}, which exceeds the ledger's maximum`);
 }
 
