@@ -95,10 +95,11 @@ test("the file contains an ID once per commit, and the view with each amount", (
 
   ({ writer, packer } = open());
   writer.apply(packer.encode([reserveOf("c", claims(3n))]));
+  writer.apply(packer.encode([reserveOf("d", claims(4n))]));
   writer.close();
   const found = new DatabaseSync(file, { readOnly: true });
   const texts = found.prepare("SELECT rows FROM batch ORDER BY first").all() as { rows: string }[];
-  expect(texts.map(({ rows }) => rows.split("requests|day|").length - 1)).toEqual([1, 1]);
+  expect(texts.map(({ rows }) => rows.split("requests|day|").length - 1)).toEqual([1, 1, 1]);
   expect(
     found
       .prepare("SELECT attempt, meter_amounts AS of FROM entry WHERE kind = 'reserve' ORDER BY seq")
@@ -109,6 +110,7 @@ test("the file contains an ID once per commit, and the view with each amount", (
     { attempt: "none", of: "[]" },
     { attempt: "b", of: amounts(2) },
     { attempt: "c", of: amounts(3) },
+    { attempt: "d", of: amounts(4) },
   ]);
   found.close();
 });
