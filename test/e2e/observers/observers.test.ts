@@ -66,6 +66,8 @@ async function settled(gateway: Daemon, told: number): Promise<Counts> {
 }
 
 const yaml = (workers: number, note = "") => `workers: ${workers}
+# A busy machine rejects no request of this test.
+overload: { max_queue_wait: 60s }
 frontends: [chat-completions]
 observers: [{ use: ./counter.ts, with: { note: "${note}" } }, ./broken.mjs]
 providers: { demo: { use: demo } }

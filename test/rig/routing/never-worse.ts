@@ -28,7 +28,10 @@ interface Row {
 
 interface Call {
   readonly key: Stream["key"];
-  /** Since the beginning. */
+  /**
+   * Since the beginning: for a request the time at which it was due, however busy the machine is.
+   * Repeated calls of the gateway are later.
+   */
   readonly ms: number;
   /** 0 to 1, for this request alone. */
   readonly luck: number;
@@ -145,6 +148,8 @@ export async function played(of: NeverWorseOptions): Promise<RowResult[]> {
 
 const yamlOf = (up: string, workers: number) => `
 workers: ${workers}
+# A busy machine is not the subject.
+overload: { max_queue_wait: 60s }
 frontends: [chat-completions, messages, responses, gemini]
 middleware: [auth, limits, usage]
 providers:
@@ -192,14 +197,14 @@ async function begun(row: Row, of: NeverWorseOptions, database: string | undefin
       await Promise.all(
         row.streams.map(async ({ key, rate }, i) => {
           const luck = createSeededRandom(seed + i);
-          const end = performance.now() + seconds * 1_000;
-          for (let next = performance.now(); next < end; next += 1_000 / rate) {
-            await sleep(Math.max(0, next - performance.now()));
+          const began = performance.now();
+          for (let at = 0; at < seconds * 1_000; at += 1_000 / rate) {
+            await sleep(Math.max(0, began + at - performance.now()));
             const drawn = luck();
             const [form, url] = [FORMS[n % FORMS.length]!, urls[n % urls.length]!];
             n++;
             const send = async (way: keyof typeof counts, form: Form, url: string) => {
-              const error = await sent(url, form, keys[key], { key, luck: drawn });
+              const error = await sent(url, form, keys[key], { key, luck: drawn, ms: at });
               const was = counts[way].get(key) ?? { asked: 0, good: 0, refused: 0 };
               counts[way].set(key, {
                 asked: was.asked + 1,
@@ -273,13 +278,8 @@ const FORMS: readonly Form[] = [false, true].flatMap((stream): Form[] => [
 const REFUSED = /no_healthy_upstream|resting|rate_limit_exceeded/;
 
 /** Sends one request. Returns the status and code of its error, and undefined if it succeeded. */
-async function sent(
-  url: string,
-  form: Form,
-  key: string,
-  of: Pick<Call, "key" | "luck">,
-): Promise<string | undefined> {
-  const [path, body, headers] = form(`${of.key} ${of.luck}`, key);
+async function sent(url: string, form: Form, key: string, of: Call): Promise<string | undefined> {
+  const [path, body, headers] = form(`${of.key} ${of.luck} ${of.ms}`, key);
   const res = await fetch(url + path, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
@@ -292,9 +292,9 @@ async function sent(
 }
 
 async function provider(row: Row) {
-  let [calls, began] = [0, performance.now()];
-  /** A repeated call has its own random number. */
-  const seen = new Map<string, number>();
+  let calls = 0;
+  /** First call of each request. A repeated call has its own random number and time. */
+  const seen = new Map<string, { times: number; readonly at: number }>();
   const server = createServer((req, res) => {
     if (req.method !== "POST") return void res.writeHead(404).end();
     const parts: Buffer[] = [];
@@ -303,14 +303,17 @@ async function provider(row: Row) {
       const through = req.url!.startsWith("/gateway/");
       if (through) calls++;
       const body = Buffer.concat(parts).toString();
-      const [key, said] = /"(first|second) ([\d.e-]+)"/.exec(body)!.slice(1) as [
+      const [key, said, due] = /"(first|second) ([\d.e-]+) ([\d.e-]+)"/.exec(body)!.slice(1) as [
         Stream["key"],
         string,
+        string,
       ];
-      const times = seen.get(`${through} ${said}`) ?? 0;
-      seen.set(`${through} ${said}`, times + 1);
-      const luck = (Number(said) + times * 0.618) % 1;
-      const failure = row.fails({ key, luck, ms: performance.now() - began });
+      const call = `${through} ${key} ${said}`;
+      const first = seen.get(call) ?? { times: 0, at: performance.now() };
+      seen.set(call, first);
+      const luck = (Number(said) + first.times++ * 0.618) % 1;
+      const ms = Number(due) + performance.now() - first.at;
+      const failure = row.fails({ key, luck, ms });
       answered(res, failure, body.includes('"stream":true'));
     });
   });
@@ -319,7 +322,7 @@ async function provider(row: Row) {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     calls: () => calls,
-    begin: () => void ((began = performance.now()), (calls = 0)),
+    begin: () => void (calls = 0),
     close() {
       server.closeAllConnections();
       server.close();
