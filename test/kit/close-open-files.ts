@@ -21,14 +21,17 @@ const open = (): ReadonlyMap<string, string> => {
 /** Globals of Node or of browsers. */
 const GLOBALS = ["fetch", "setTimeout", "Date", "document", "location", "history"] as const;
 const globals = () => GLOBALS.map((name) => [name, Reflect.get(globalThis, name)] as const);
-const atStart = globals();
-afterAll(() => {
-  const replaced = globals().filter(([, value], i) => value !== atStart[i]![1]);
+/** Values at the start of the process, because some are replaced after the last hook of a file. */
+const atStart: ReturnType<typeof globals> = ((globalThis as Record<symbol, unknown>)[
+  Symbol.for("tollgate.test.globals")
+] ??= globals()) as never;
+const checkGlobals = (file: string) =>
   expect(
-    replaced.map(([name]) => name),
-    "globals that this file replaced",
+    globals().flatMap(([name, value], i) => (value === atStart[i]![1] ? [] : [name])),
+    `globals that ${file} replaced`,
   ).toEqual([]);
-});
+beforeAll(() => checkGlobals("an earlier file of this process"));
+afterAll(() => checkGlobals("this file"));
 
 if (process.platform === "linux") {
   let before: ReadonlyMap<string, string>;
