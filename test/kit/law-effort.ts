@@ -5,11 +5,11 @@
 export const NIGHTLY = process.env["TOLLGATE_TIER"] === "nightly";
 
 /**
- * Returns the number of random cases: all in the nightly run, otherwise a sixth and at least
+ * Returns the number of random cases: all in the nightly run, otherwise a quarter and at least
  * `least`.
  */
 export const trialCount = (all: number, least = 12): number =>
-  NIGHTLY ? all : Math.min(all, Math.max(least, Math.ceil(all / 6)));
+  NIGHTLY ? all : Math.min(all, Math.max(least, Math.ceil(all / 4)));
 
 /**
  * Returns every `n`-th item, starting with the one at `column` modulo `n`. In the nightly run, it

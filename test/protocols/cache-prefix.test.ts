@@ -19,7 +19,7 @@ import { trialCount } from "../kit/law-effort.ts";
 
 const names = Object.keys(chats);
 const pairs = names.flatMap((from) => names.map((to): [string, string] => [from, to]));
-const RUNS = trialCount(60);
+const RUNS = trialCount(200);
 
 /** The body in a protocol. Undefined if the protocol rejects the request. */
 function sent({ id, client }: Protocol<"chat">, request: ChatRequest): Body | undefined {
