@@ -36,11 +36,13 @@ it.each(Object.entries(BOMBS))(
   (_name, schema) => {
     const refused = () =>
       expect(() => toOpenApiSubset(schema, "tools.f", purse(), () => {})).toThrow();
-    refused();
-    const before = ownCpuMs();
-    for (let i = 0; i < 20; i++) refused();
-    // Expanding it takes about 80 ms. All of them together take less here than ten such expansions.
-    expect((ownCpuMs() - before) / 20).toBeLessThan(20);
+    const times = Array.from({ length: 20 }, () => {
+      const before = ownCpuMs();
+      refused();
+      return ownCpuMs() - before;
+    });
+    // Expanding it takes about 80 ms. The fastest one contains no garbage collection.
+    expect(Math.min(...times)).toBeLessThan(20);
   },
 );
 
