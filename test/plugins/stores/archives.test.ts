@@ -1,5 +1,6 @@
 // Archives have one format: each store reads those of the others without loss. The third store is
 // based on the kit.
+import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -194,6 +195,39 @@ describe.skipIf(!hasPostgres())("an archive of any store", () => {
       expect(second.rows.length).toBe(2);
       expect(second.made.previousHash).toBe(first.made.lastHash);
     }
+  });
+});
+
+it("an archive of version 1 is read, and one of a later version is a problem", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-archive-version-"));
+  const { store, dispose } = await onFile(join(folder, "one.db"));
+  onTestFinished(async () => {
+    await dispose();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const file = join(folder, "one.gz");
+  await store.open({ instance: "one" });
+  // One call per commit: no amount refers to another, as in version 1.
+  for (const attempt of ["a", "b"]) {
+    const claim = { scope: "key:k", unit: "requests", max: 9n, per: "day", take: 1n } as const;
+    await store.apply([reserveCommand(attempt, { claims: [claim] })]);
+    await store.apply([settleCommand(attempt)]);
+  }
+  await archiveOf(store, file);
+  const [header, ...lines] = gunzipSync(readFileSync(file)).toString().trimEnd().split("\n");
+  const footer = JSON.parse(lines.pop()!) as object;
+  const problemsOf = async (version: number) => {
+    const before = [JSON.stringify({ ...JSON.parse(header!), version }), ...lines];
+    const text = before.map((line) => `${line}\n`).join("");
+    const end = { ...footer, sha256: createHash("sha256").update(text).digest("hex") };
+    writeFileSync(file, gzipSync(`${text}${JSON.stringify(end)}\n`));
+    return (await readArchive(file)).problems;
+  };
+  expect(await problemsOf(1)).toEqual([]);
+  expect(await problemsOf(2)).toEqual([]);
+  expect(await problemsOf(3)).toContainEqual({
+    path: "/line/1",
+    message: "The archive is not of a version that can be read (1 to 2).",
   });
 });
 
