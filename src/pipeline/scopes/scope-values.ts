@@ -3,7 +3,7 @@
 import type { ScopeConfig, ScopeSource } from "../../config/gateway-config.ts";
 import { fail } from "../../model/error.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
-import { checkLength, rejectValue, ScopeHeaderReader, type ScopeHeaders } from "./scope-headers.ts";
+import { checkLength, rejectValue, type ScopeHeaders } from "./scope-headers.ts";
 
 /** Values by scope name. Values of labels are read with each call, because hooks add labels. */
 type ScopeValues = ReadonlyMap<string, string>;
@@ -35,12 +35,11 @@ export function scopeValuesOf(x: HostExchange): ScopeValues {
 /**
  * Returns the value of each scope: the value of its first source that has one. All sources are
  * read, so an invalid value is always rejected.
- * @param headers Values of the headers, if they were read before.
  */
 export function readScopeValues(
   x: HostExchange,
   scopes: readonly ScopeConfig[],
-  headers: ScopeHeaders = new ScopeHeaderReader(scopes).read(x),
+  headers: ScopeHeaders,
 ): ScopeValues {
   let values: Map<string, string> | undefined;
   let nextHeader = 0;

@@ -12,6 +12,7 @@ import { CLIENTS } from "../protocol-pairs.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 import type { ScopeConfig } from "../../../src/config/gateway-config.ts";
 import type { HostExchange } from "../../../src/pipeline/exchange/exchange.ts";
+import { ScopeHeaderReader } from "../../../src/pipeline/scopes/scope-headers.ts";
 import { readScopeValues } from "../../../src/pipeline/scopes/scope-values.ts";
 import { faultIn, type Driver, type Outcome, type Told } from "./way.ts";
 
@@ -209,7 +210,8 @@ function scopeValue(headers: object, body: object): Promise<Outcome> {
     { kind: "header", name: "x-run", text: "header:x-run" },
     { kind: "body", path: ["user"], text: "body:/user" },
   ];
-  return faultIn(() => readScopeValues(x, [{ name: "run", from } as ScopeConfig]));
+  const scopes = [{ name: "run", from } as ScopeConfig];
+  return faultIn(() => readScopeValues(x, scopes, new ScopeHeaderReader(scopes).read(x)));
 }
 
 export const requests = {
