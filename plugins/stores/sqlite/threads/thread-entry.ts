@@ -88,7 +88,7 @@ function toFailure(id: number, error: unknown): ThreadResponse {
   };
 }
 
-const send = (response: ThreadResponse): void => port.postMessage(response, []);
+const send = (response: ThreadResponse): void => port.postMessage(response);
 
 port.on("message", (message: ThreadRequest | ThreadCancel) => {
   if ("id" in message) {
