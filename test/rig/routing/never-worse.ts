@@ -29,8 +29,8 @@ interface Row {
 interface Call {
   readonly key: Stream["key"];
   /**
-   * Since the beginning: for a request the time at which it was due, however busy the machine is.
-   * Repeated calls of the gateway are later.
+   * Time since the beginning. The first call of a request has the time at which the request was
+   * due, so a busy machine does not change its result. Repeated calls are later.
    */
   readonly ms: number;
   /** 0 to 1, for this request alone. */

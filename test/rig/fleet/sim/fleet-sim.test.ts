@@ -1,5 +1,5 @@
-// A short form of `npm run rig fleet-sim`: the store of several gateways in small simulations on
-// virtual time. No assertion depends on the speed of the machine.
+// A short form of `npm run rig fleet-sim` and `npm run rig first-calls`: the store of several
+// gateways in small simulations on virtual time. No assertion depends on the speed of the machine.
 import { beforeAll, expect, it } from "vitest";
 import { NIGHTLY } from "../../../kit/law-effort.ts";
 import { simulated } from "./fleet-sim.ts";
